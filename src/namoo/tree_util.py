@@ -191,9 +191,9 @@ class PyTreeRegistry:
     def register_node(
         self,
         type: type,
-        to_iterable: Callable,
-        from_iterable: Callable,
-        to_iterable_with_keys: Callable | None = None,
+        to_iterable: Callable[..., Any],
+        from_iterable: Callable[..., Any],
+        to_iterable_with_keys: Callable[..., Any] | None = None,
     ) -> None:
         register_pytree_node(type, to_iterable, from_iterable, to_iterable_with_keys)
 

@@ -391,6 +391,26 @@ def test_an_object_that_can_change_is_refused_by_its_path(case):
     assert ("result" in case or case == "make_jaxpr") != ("static_argnames=" in message)
 
 
+class Labelled:
+    """What pandas and xarray have; both are looked at by hand, as they are not installed here."""
+
+    def to_numpy(self):
+        return np.ones(2, np.float32)
+
+
+class LabelledArrays:
+    def to_dataarray(self):
+        return Labelled()
+
+
+@pytest.mark.parametrize("transform", ["jit", "grad", "vmap"])
+@pytest.mark.parametrize("cls", [Labelled, LabelledArrays])
+def test_labelled_arrays_are_refused_with_the_way_to_their_values(cls, transform):
+    with pytest.raises(TypeError, match=f"{cls.__name__} is not a valid .*to_numpy()") as caught:
+        getattr(namoo, transform)(lambda d: d)(cls())
+    assert "at path d" in str(caught.value) and "struct.dataclass" not in str(caught.value)
+
+
 CHANGEABLE = {
     "an object": Settings(2.0),
     "its method": Settings(2.0).times,

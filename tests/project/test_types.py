@@ -1,4 +1,4 @@
-"""What a type checker knows of a user's program: pyright reads one and reports what it infers."""
+"""What a type checker knows of users' programs: pyright reads them and reports what it infers."""
 
 import json
 import subprocess
@@ -53,18 +53,105 @@ jax.grad(lambda w: w**2)(1.0)
 """
 
 
-def test_types_of_a_user_program(tmp_path: Path):
-    file = tmp_path / "program.py"
-    file.write_text(PROGRAM)
-    command = [sys.executable, "-m", "pyright", "--outputjson", str(file)]
+STRICT = """# pyright: strict
+from typing import NamedTuple
+
+import namoo as jax
+import namoo.numpy as jnp
+import numpy as np
+from namoo import lax, nn, optim, random, tree
+
+
+class Params(NamedTuple):
+    w: jax.Array
+    b: jax.Array
+
+
+class Net(jax.Module):
+    first: nn.Linear
+    scale: jax.Array
+
+    def __init__(self, key: jax.Array):
+        self.first = nn.Linear(3, 4, key=key)
+        self.scale = jnp.ones(4)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return nn.relu(self.first(x)) * self.scale
+
+
+def init(key: jax.Array, n: int) -> Params:
+    return Params(random.normal(key, (n, 1)) * 0.1, jnp.zeros(1))
+
+
+def predict(params: Params, x: jax.Array) -> jax.Array:
+    return x @ params.w + params.b
+
+
+def loss(params: Params, x: jax.Array, y: jax.Array) -> jax.Array:
+    return jnp.mean((predict(params, x) - y) ** 2)
+
+
+def descend(p: jax.Array, g: jax.Array) -> jax.Array:
+    return p - 0.1 * g
+
+
+@jax.jit
+def step(params: Params, x: jax.Array, y: jax.Array) -> tuple[Params, jax.Array]:
+    value, grads = jax.value_and_grad(loss)(params, x, y)
+    return tree.map(descend, params, grads), value
+
+
+def train(steps: int) -> float:
+    key, data = random.split(random.key(0))
+    x = random.normal(data, (32, 3))
+    y = x.sum(axis=1, keepdims=True)
+    params = init(key, 3)
+    value = jnp.array(jnp.inf)
+    for _ in range(steps):
+        params, value = step(params, x, y)
+    return float(value)
+
+
+def cumulated(x: jax.Array) -> jax.Array:
+    def body(carry: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return carry + row, jnp.sin(carry)
+
+    total, _ = lax.scan(body, jnp.zeros(x.shape[1:]), x)
+    out: jax.Array = lax.cond(total.sum() > 0, lambda: total, lambda: -total)
+    return out
+
+
+def cubes(x: jax.Array) -> jax.Array:
+    return jnp.sum(x**3)
+
+
+net = Net(random.key(1))
+rows = jax.vmap(net)(jnp.ones((5, 3)))
+optimizer = optim.adam(1e-3)
+state = optimizer.init(net)
+values = np.asarray(rows.at[0].set(1.0))
+hessian = jax.hessian(cubes)(jnp.ones(2))
+params = init(random.key(2), 3)
+print(train(10), cumulated(rows), values.shape, jnp.linalg.norm(hessian), jnp.fft.fft(rows[0]))
+step(params, rows)  # error
+"""
+
+
+def test_types_of_user_programs(tmp_path: Path):
+    programs = {"program.py": PROGRAM, "strict.py": STRICT}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+    command = [sys.executable, "-m", "pyright", "--outputjson", str(tmp_path)]
     root = Path(__file__).parents[2]
     run = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
     found = {}
     for note in json.loads(run.stdout)["generalDiagnostics"]:
-        line = note["range"]["start"]["line"]
-        found[line] = note["message"] if note["severity"] == "information" else note["severity"]
-    for number, line in enumerate(PROGRAM.splitlines()):
-        _, _, expected = line.partition("  # ")
-        got = found.pop(number, "")
-        assert got == expected or got.endswith(f'is "{expected}"'), f"{line!r}: {got or 'nothing'}"
+        place = Path(note["file"]).name, note["range"]["start"]["line"]
+        found[place] = note["message"] if note["severity"] == "information" else note["severity"]
+    for name, text in programs.items():
+        for number, line in enumerate(text.splitlines()):
+            _, _, expected = line.partition("  # ")
+            got = found.pop((name, number), "")
+            seen = got == expected or got.endswith(f'is "{expected}"')
+            assert seen, f"{line!r}: {got or 'nothing'}"
     assert not found

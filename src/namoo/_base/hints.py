@@ -307,7 +307,9 @@ def _caller_hint(tb: TracebackType | None) -> str:
     return ""
 
 
-def call_message(message: str, fun: Callable, args: list[Any], kwargs: dict[str, Any]) -> str:
+def call_message(
+    message: str, fun: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+) -> str:
     """Return Python's message for arguments that do not fit, and how to call the function."""
     message = message.replace(".__init__()", "()").replace(".__call__()", "()")
     try:
@@ -326,7 +328,7 @@ def call_message(message: str, fun: Callable, args: list[Any], kwargs: dict[str,
     return message
 
 
-def _called(fun: Callable) -> str:
+def _called(fun: Callable[..., Any]) -> str:
     """Return the name by which a user calls a function: that of the class for a constructor."""
     return re.sub(r"\.__(init|call)__$", "", fun.__qualname__).rpartition(".")[2]
 
@@ -344,7 +346,7 @@ def _keyword_hint(name: str, kwargs: dict[str, Any], parameters: list[str]) -> s
     return f". Its parameters: {named}." if named else "."
 
 
-def _key_example(fun: Callable, parameters: list[str]) -> str:
+def _key_example(fun: Callable[..., Any], parameters: list[str]) -> str:
     name = _called(fun)
     if parameters and parameters[0] == "key":
         return f"{name}(random.key(0), ...)"

@@ -55,7 +55,7 @@ class Source:
     def __init__(self, code: CodeType, instruction: int, name_stack: NameStack):
         self._code = code
         self._instruction = instruction
-        self.name_stack = name_stack
+        self.name_stack: NameStack = name_stack
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _source, (self.file, self.line, self.function, self.name_stack, type(self))

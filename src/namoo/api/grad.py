@@ -57,7 +57,12 @@ class _Flat:
     """A function of trees as a function of flat arrays; other leaves bypass it."""
 
     def __init__(
-        self, what: str, fun: Callable, args: Sequence[Any], kwargs: dict, has_aux: bool = False
+        self,
+        what: str,
+        fun: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        has_aux: bool = False,
     ):
         self.what, self.fun, self.kwargs, self.has_aux = what, fun, kwargs, has_aux
         leaves, self.in_tree = tree_util.tree_flatten(tuple(args))
@@ -91,7 +96,7 @@ class _Flat:
         return self.aux_tree.unflatten(self.aux_static.join(leaves))
 
 
-def _unpack_aux(out: Any, fun: Callable) -> tuple[Any, Any]:
+def _unpack_aux(out: Any, fun: Callable[..., Any]) -> tuple[Any, Any]:
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         raise TypeError(
             "With has_aux=True the function must return a two-element tuple (result, auxiliary "
@@ -108,7 +113,7 @@ def _leaf_paths(tree: Any) -> list[str]:
 
 @entry_point
 def jvp(
-    fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
     """Compute the value of a function and its derivative in a direction.
 
@@ -236,7 +241,13 @@ def _check_ct(aval, ct):
     return ct
 
 
-def _linearize(what: str, fun: Callable, primals: Sequence[Any], kwargs: dict, has_aux: bool):
+def _linearize(
+    what: str,
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    kwargs: dict[str, Any],
+    has_aux: bool,
+):
     """Return the values of a function and its linear program, for `vjp`, `grad` and `linearize`."""
     flat = _Flat(what, fun, primals, kwargs, has_aux)
     nonzeros = [_is_inexact(x) or cotangent(x).dtype != dtypes.float0 for x in flat.leaves]
@@ -249,7 +260,7 @@ def _linearize(what: str, fun: Callable, primals: Sequence[Any], kwargs: dict, h
 
 
 @entry_point
-def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Compute the value of a function, and return the function that pulls cotangents back.
 
         out, f_vjp = vjp(f, x);   f_vjp(ct) = (ctᵀ·∂f(x),)
@@ -319,7 +330,7 @@ class _Linear:
 
 
 @entry_point
-def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Compute the value of a function, and return its derivative as a linear function.
 
     Unlike with `jvp`, the function itself runs only once, however often the result is called.
@@ -348,7 +359,9 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
 
 
 @entry_point
-def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Callable:
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
+) -> Callable[..., Any]:
     """Transpose a linear function.
 
     Args:
@@ -434,7 +447,7 @@ def _as_float(x: Any) -> str:
     return f"{float(x)} for {x}" if type(x) in (int, bool) else "1.0 for 1"
 
 
-def _check_scalar(out: Any, holomorphic: bool, what: str, fun: Callable) -> None:
+def _check_scalar(out: Any, holomorphic: bool, what: str, fun: Callable[..., Any]) -> None:
     try:
         aval = aval_of(out)
     except TypeError:
@@ -471,7 +484,7 @@ def _check_scalar(out: Any, holomorphic: bool, what: str, fun: Callable) -> None
         )
 
 
-def select_args(fun: Callable, args: tuple, argnums: Any, what: str):
+def select_args(fun: Callable[..., Any], args: tuple[Any, ...], argnums: Any, what: str):
     """Return the arguments to differentiate with respect to, and the function of them alone."""
     nums = argnums_tuple(argnums, "argnums")
     if not all(-len(args) <= i < len(args) for i in nums):
@@ -492,7 +505,9 @@ def select_args(fun: Callable, args: tuple, argnums: Any, what: str):
     return of_selected, [args[i] for i in nums], nums
 
 
-def _selected_paths(fun: Callable, args: tuple, nums: Sequence[int]) -> list[str]:
+def _selected_paths(
+    fun: Callable[..., Any], args: tuple[Any, ...], nums: Sequence[int]
+) -> list[str]:
     names = argument_names(fun, args)
     return [path for i in nums for path in leaf_paths(names[i], args[i])]
 
@@ -616,8 +631,11 @@ def stop_gradient(x: Any) -> Any:
 
 
 def fwd_and_bwd(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, jitted: bool = True
-) -> tuple[Callable, Callable]:
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    jitted: bool = True,
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Split a function's derivative into a forward and a backward function.
 
     Args:

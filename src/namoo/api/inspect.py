@@ -26,7 +26,7 @@ from namoo.transforms.arguments import (
 from namoo.transforms.stage import stage
 
 
-def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
+def _stage(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], how: str):
     """Trace a function; return its program, and the types of its result in a tree."""
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     leaves = [as_array_type(x) for x in leaves]
@@ -58,12 +58,12 @@ def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
 
 
 def make_jaxpr(
-    fun: Callable,
+    fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
     abstracted_axes: Any = None,
-) -> Callable:
+) -> Callable[..., Any]:
     """Make a function that returns the program of `fun` for its arguments.
 
     Args:
@@ -108,7 +108,7 @@ def make_jaxpr(
 
 
 @entry_point
-def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return the types of a function's result without computing anything.
 
     Args:
@@ -188,7 +188,7 @@ def named_scope(name: str) -> Iterator[None]:
         yield
 
 
-def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
     """Name the operations of a function for profiles; see `named_scope`.
 
     Example:

@@ -52,11 +52,11 @@ def _unbatch(tree: Any, stacked: Any, axis: int) -> Any:
 
 
 def jacfwd(
-    fun: Callable,
+    fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable:
+) -> Callable[..., Any]:
     """Compute the Jacobian column by column, in forward mode: efficient for few inputs.
 
     Args:
@@ -103,12 +103,12 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable,
+    fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable:
+) -> Callable[..., Any]:
     """Compute the Jacobian row by row, in reverse mode: efficient for few outputs.
 
     Args:
@@ -160,11 +160,11 @@ jacobian = jacrev
 
 
 def hessian(
-    fun: Callable,
+    fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable:
+) -> Callable[..., Any]:
     """Compute the Hessian of a function: forward mode over reverse mode.
 
     Args:

@@ -184,7 +184,7 @@ def vmap(
 
 def batched(
     fun, in_axes, out_axes, axis_name, axis_size, spmd_axis_name=None, devices=False
-) -> Callable:
+) -> Callable[..., Any]:
     """`vmap`, whose examples may represent devices."""
     require_callable(fun, "vmap")
     if isinstance(in_axes, list):
@@ -278,7 +278,11 @@ def batched(
 
 
 def _over_registered(
-    fun: Callable, axes: tuple[Any, Any], axis_options: tuple, args: tuple, kwargs: dict
+    fun: Callable[..., Any],
+    axes: tuple[Any, Any],
+    axis_options: tuple[Any, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """`vmap` where some arguments or results may be objects of registered classes."""
     (in_axes, out_axes), (size, *names) = axes, axis_options
@@ -327,7 +331,9 @@ def _over_registered(
     return result
 
 
-def _batch_with_refs(flat: Callable, axis: Axis, leaves: Sequence[Any], dims: Sequence[int | None]):
+def _batch_with_refs(
+    flat: Callable[..., Any], axis: Axis, leaves: Sequence[Any], dims: Sequence[int | None]
+):
     """`batch`, where references with the mapped axis are read before and written to after it."""
     places = [i for i, x in enumerate(leaves) if isinstance(x, Ref) and dims[i] is not None]
     cells: list[Cell] = []
@@ -355,7 +361,7 @@ def _refuse_unmapped(
     dims: Sequence[int | None],
     wanted: Sequence[int | None],
     paths: Sequence[str],
-    fun: Callable,
+    fun: Callable[..., Any],
 ) -> None:
     """Raise if a result has a mapped axis, and `out_axes` says that it has none."""
     for dim, spec, path in zip(dims, wanted, paths, strict=True):
@@ -368,7 +374,7 @@ def _refuse_unmapped(
             )
 
 
-def _put(axis: Axis, x: Any, dim: int | None, wanted: int | None, fun: Callable) -> Any:
+def _put(axis: Axis, x: Any, dim: int | None, wanted: int | None, fun: Callable[..., Any]) -> Any:
     """Move the mapped axis of a result to its position in `out_axes`."""
     if isinstance(x, Ref):
         refuse_returned(function_name(fun), "vmap", (x,))

@@ -47,7 +47,7 @@ derivative with namoo.lax.stop_gradient."""
 class FlatCallback(NamedTuple):
     """A function of trees, called with their leaves."""
 
-    callback_func: Callable
+    callback_func: Callable[..., Any]
     in_tree: Any
 
     def __call__(self, *leaves: Any) -> Any:
@@ -247,7 +247,7 @@ debug_callback_p = DebugCallback()
 debug_print_p = DebugPrint()
 
 
-def _operands(what: str, args: tuple, kwargs: dict) -> tuple[list[Any], Any]:
+def _operands(what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
     """The leaves of the arguments, which must be arrays, and their structure."""
     for path, leaf in tree_util.tree_leaves_with_path((args, kwargs)):
         try:
@@ -282,7 +282,7 @@ def result_avals(what: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray
 
 @entry_point
 def pure_callback(
-    callback: Callable,
+    callback: Callable[..., Any],
     result_shape_dtypes: Any,
     *args: Any,
     sharding: Any = None,
@@ -338,7 +338,7 @@ def pure_callback(
 
 @entry_point
 def io_callback(
-    callback: Callable,
+    callback: Callable[..., Any],
     result_shape_dtypes: Any,
     *args: Any,
     sharding: Any = None,
@@ -387,9 +387,9 @@ def io_callback(
 class _WithStatic(NamedTuple):
     """A function to be called with the array leaves; it holds the other leaves itself."""
 
-    callback_func: Callable
+    callback_func: Callable[..., Any]
     in_tree: Any
-    static: tuple
+    static: tuple[Any, ...]
     """The leaves that are not arrays; `_ARRAY` where one is."""
 
     def __call__(self, *values: Any) -> Any:
@@ -410,7 +410,11 @@ def _is_array(x: Any) -> bool:
 
 
 def bind_debug(
-    prim: DebugCallback, fun: Callable, args: tuple, kwargs: dict, **params: Any
+    prim: DebugCallback,
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    **params: Any,
 ) -> None:
     """Bind a debugging primitive to a function of trees whose leaves may not be arrays."""
     leaves, in_tree = tree_util.tree_flatten((args, kwargs))
@@ -424,7 +428,7 @@ def bind_debug(
 
 @entry_point
 def debug_callback(
-    callback: Callable | None = None,
+    callback: Callable[..., Any] | None = None,
     *args: Any,
     ordered: bool = False,
     partitioned: bool = False,
@@ -457,7 +461,7 @@ def debug_callback(
     return None
 
 
-def refuse_arguments(name: str, args: tuple, kwargs: dict) -> None:
+def refuse_arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuse arguments in the call that sets the options: they belong in a second call."""
     if args or kwargs:
         raise TypeError(
@@ -466,7 +470,9 @@ def refuse_arguments(name: str, args: tuple, kwargs: dict) -> None:
         )
 
 
-def _bind_callback(ordered: bool, callback: Callable, /, *args: Any, **kwargs: Any) -> None:
+def _bind_callback(
+    ordered: bool, callback: Callable[..., Any], /, *args: Any, **kwargs: Any
+) -> None:
     if not callable(callback):
         raise TypeError(
             "The first argument of debug.callback must be callable, but got an object of type "

@@ -380,7 +380,9 @@ def _with_zeros(program, own, wanted, avals):
     return stage_closed(fun, program.in_avals, program.jaxpr.name)
 
 
-def _choose(name: str, index: Any, funs: Sequence[Callable], operands: tuple) -> Any:
+def _choose(
+    name: str, index: Any, funs: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
+) -> Any:
     """The result of the branch that an index chooses; all must have results of the same types."""
     flat, in_tree = tree_util.tree_flatten(operands)
     avals = [aval_of(x) for x in flat]
@@ -437,7 +439,7 @@ def _forwarded(first: ClosedJaxpr, others: Sequence[ClosedJaxpr]):
     return given, tuple(ClosedJaxpr(dce(b.jaxpr, keep)) for b in branches)
 
 
-def _varying(programs: list[ClosedJaxpr], args: list[Any], chosen_by: frozenset):
+def _varying(programs: list[ClosedJaxpr], args: list[Any], chosen_by: frozenset[Any]):
     """Make branches and operands agree on the mesh axes along which values vary.
 
     Devices may take different branches: their results vary as the choice does, and so must
@@ -458,7 +460,7 @@ def _varying(programs: list[ClosedJaxpr], args: list[Any], chosen_by: frozenset)
     return [*map(agreeing, programs)], args
 
 
-def _vary(x: Any, axes: frozenset) -> Any:
+def _vary(x: Any, axes: frozenset[Any]) -> Any:
     """Mark a value as varying along these mesh axes."""
     missing = tuple(sorted(axes - aval_of(x).vma, key=str))
     return vary_p.bind(x, axes=missing) if missing else x
@@ -470,8 +472,8 @@ _NO_OPERAND = object()
 @entry_point
 def cond(
     pred: Any,
-    true_fun: Callable,
-    false_fun: Callable,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
     *operands: Any,
     operand: Any = _NO_OPERAND,
     linear: Any = None,
@@ -540,7 +542,7 @@ def cond(
 
 @entry_point
 def switch(
-    index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _NO_OPERAND
+    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NO_OPERAND
 ) -> Any:
     """Run `branches[index](*operands)`, with `index` clamped to the valid range.
 
@@ -581,7 +583,7 @@ def switch(
 
 
 def platform_dependent(
-    *args: Any, default: Callable | None = None, **per_platform: Callable
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
     """Run the function for the platform that the program runs on; here it is `cpu`.
 

@@ -77,7 +77,7 @@ def _scan_length(xs: Any, length: Any) -> int:
     return next(iter(sizes))
 
 
-def _promote(leaves: list, out_avals: list[ShapedArray]) -> list | None:
+def _promote(leaves: list[Any], out_avals: list[ShapedArray]) -> list[Any] | None:
     """Convert the carry to the types that the body returns; None if nothing changes.
 
     A weakly typed value takes the body's dtype.  A value that is equal on all devices along a mesh
@@ -100,9 +100,9 @@ def _promote(leaves: list, out_avals: list[ShapedArray]) -> list | None:
 
 def _stage_loop_body(
     name: str,
-    stage_body: Callable[[list], Staged],
+    stage_body: Callable[[list[Any]], Staged],
     init: Any,
-    carry_of: Callable,
+    carry_of: Callable[..., Any],
     part: int | None = None,
 ):
     """Stage a body until the types of its carry agree with what goes in.
@@ -149,7 +149,7 @@ def _stage_loop_body(
 
 @entry_point
 def scan(
-    f: Callable,
+    f: Callable[..., Any],
     init: Any,
     xs: Any = None,
     length: int | None = None,
@@ -324,7 +324,11 @@ def _scan_eagerly(f, init, x_leaves, x_tree, length, reverse):
 
 @entry_point
 def while_loop(
-    cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_steps: int | None = None
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
+    init_val: Any,
+    *,
+    max_steps: int | None = None,
 ) -> Any:
     """Repeat `body_fun` while `cond_fun` holds.
 
@@ -444,7 +448,7 @@ def _one(tree):
 def fori_loop(
     lower: Any,
     upper: Any,
-    body_fun: Callable,
+    body_fun: Callable[..., Any],
     init_val: Any,
     *,
     unroll: int | bool | None = None,
@@ -545,7 +549,7 @@ def _named(fun, like):
 
 
 @entry_point
-def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to each slice along the leading axis, one after another.
 
     Args:
@@ -589,7 +593,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     )
 
 
-def _map_batch(f: Callable, xs: Any) -> Any:
+def _map_batch(f: Callable[..., Any], xs: Any) -> Any:
     """`vmap` of a function of one tree over leading axes."""
     leaves, tree = tree_util.tree_flatten(xs)
     axis = Axis(shape_of(leaves[0])[0])
@@ -605,7 +609,9 @@ def _map_batch(f: Callable, xs: Any) -> Any:
 
 
 @entry_point
-def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(
+    fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
     """All prefixes of an associative operation, in a number of steps that grows as log n.
 
     Args:

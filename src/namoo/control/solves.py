@@ -131,7 +131,7 @@ def _difference(t: Any, moved: Any) -> Any:
     return neg(moved) if is_zero(t) else sub(t, moved)
 
 
-def _check_output(what: str, out: Any, tree: Any, wanted: list) -> None:
+def _check_output(what: str, out: Any, tree: Any, wanted: list[Any]) -> None:
     found, out_tree = tree_util.tree_flatten(out)
     if out_tree != tree:
         raise TypeError(
@@ -147,10 +147,10 @@ def _check_output(what: str, out: Any, tree: Any, wanted: list) -> None:
 
 @entry_point
 def custom_linear_solve(
-    matvec: Callable,
+    matvec: Callable[..., Any],
     b: Any,
-    solve: Callable,
-    transpose_solve: Callable | None = None,
+    solve: Callable[..., Any],
+    transpose_solve: Callable[..., Any] | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
@@ -248,10 +248,10 @@ def _transposed(products: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
 
 @entry_point
 def custom_root(
-    f: Callable,
+    f: Callable[..., Any],
     initial_guess: Any,
-    solve: Callable,
-    tangent_solve: Callable,
+    solve: Callable[..., Any],
+    tangent_solve: Callable[..., Any],
     has_aux: bool = False,
 ) -> Any:
     """Find a root of `f` by a method of your own, differentiably.
@@ -357,7 +357,7 @@ def custom_root(
     return out_tree.unflatten(outs)
 
 
-def _full(moves: list[bool], x: list, tangents: list) -> list:
+def _full(moves: list[bool], x: list[Any], tangents: list[Any]) -> list[Any]:
     rest = iter(tangents)
     return [next(rest) if m else zeros(aval_of(v).tangent()) for m, v in zip(moves, x, strict=True)]
 

@@ -42,14 +42,14 @@ class ShapedArray(AbstractValue):
 
     __slots__ = ("dtype", "shape", "weak_type")
 
-    vma: frozenset = frozenset()
+    vma: frozenset[Any] = frozenset()
     """The mesh axes along which the value differs between devices, where `shard_map` tracks them
     ("varying manual axes")."""
 
     def __init__(self, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None):
-        self.shape = shape if type(shape) is tuple else canonical_shape(shape)
-        self.dtype = dtype if type(dtype) in _dtype_classes else _as_dtype(dtype)
-        self.weak_type = weak_type
+        self.shape: tuple[Any, ...] = shape if type(shape) is tuple else canonical_shape(shape)
+        self.dtype: Any = dtype if type(dtype) in _dtype_classes else _as_dtype(dtype)
+        self.weak_type: bool = weak_type
 
     @property
     def ndim(self) -> int:
@@ -79,7 +79,8 @@ class ShapedArray(AbstractValue):
         """JAX's name for `tangent`, which is also the type of cotangents."""
         return self.tangent()
 
-    to_ct_aval = at_least_vspace = to_tangent_aval
+    to_ct_aval = to_tangent_aval
+    at_least_vspace = to_tangent_aval
 
     def strip_weak_type(self) -> ShapedArray:
         """JAX's name for `strong`."""
@@ -126,7 +127,7 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
 
     def __init__(
-        self, shape, dtype, *, sharding=None, weak_type: bool = False, is_ref: bool = False
+        self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type=False, is_ref=False
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified, not None.")

@@ -20,7 +20,7 @@ class Var:
     dropped = False
 
     def __init__(self, aval: ShapedArray):
-        self.aval = aval
+        self.aval: ShapedArray = aval
 
     def __repr__(self) -> str:
         return f"Var({id(self) & 0xFFFF:x}:{self.aval.str_short()})"
@@ -39,8 +39,8 @@ class Literal:
     __slots__ = ("aval", "val")
 
     def __init__(self, val: Any, aval: ShapedArray):
-        self.val = val
-        self.aval = aval
+        self.val: Any = val
+        self.aval: ShapedArray = aval
 
     def __repr__(self) -> str:
         return f"{self.val}:{self.aval.str_short()}"
@@ -55,7 +55,7 @@ class Effect:
     __slots__ = ("name",)
 
     def __init__(self, name: str | None = None):
-        self.name = name or type(self).__name__
+        self.name: str = name or type(self).__name__
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.name == self.name
@@ -87,11 +87,11 @@ class JaxprEqn:
         params: dict[str, Any],
         source: Source | None = None,
     ):
-        self.invars = invars if type(invars) is list else list(invars)
-        self.outvars = outvars if type(outvars) is list else list(outvars)
-        self.primitive = primitive
-        self.params = params
-        self.source = source
+        self.invars: list[Atom] = invars if type(invars) is list else list(invars)
+        self.outvars: list[Var] = outvars if type(outvars) is list else list(outvars)
+        self.primitive: Primitive = primitive
+        self.params: dict[str, Any] = params
+        self.source: Source | None = source
 
     def replace(self, **changes: Any) -> JaxprEqn:
         """A copy with some fields changed."""
@@ -152,11 +152,11 @@ class Jaxpr:
         name: str = "",
     ):
         # `effects` is there for compatibility with JAX: the effects follow from the equations.
-        self.constvars = list(constvars)
-        self.invars = list(invars)
-        self.outvars = list(outvars)
-        self.eqns = list(eqns)
-        self.name = name if debug_info is None else debug_info.func_src_info
+        self.constvars: list[Var] = list(constvars)
+        self.invars: list[Var] = list(invars)
+        self.outvars: list[Atom] = list(outvars)
+        self.eqns: list[JaxprEqn] = list(eqns)
+        self.name: str = name if debug_info is None else debug_info.func_src_info
         self.cache: dict[Any, Any] = {}
         """Programs derived from this one; see `namoo._base.caches.per_program`."""
         self._effectful: bool | None = None
@@ -211,8 +211,8 @@ class ClosedJaxpr:
     _is_immutable = True
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
-        self.jaxpr = jaxpr
-        self.consts = list(consts)
+        self.jaxpr: Jaxpr = jaxpr
+        self.consts: list[Any] = list(consts)
 
     constvars = property(lambda self: self.jaxpr.constvars)
     invars = property(lambda self: self.jaxpr.invars)

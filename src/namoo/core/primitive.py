@@ -65,10 +65,10 @@ class Primitive:
     call_primitive = False
     """JAX's mark of operations that hold functions; programs are parameters here."""
 
-    rules_are_pure = False
+    rules_are_pure: bool = False
     """Its rules bind other operations, and never run a function of the user's."""
 
-    def __init_subclass__(cls, **options: Any):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "rules_are_pure" not in vars(cls):
             cls.rules_are_pure = cls.__module__.startswith("namoo.primitives.")
@@ -96,11 +96,11 @@ class Primitive:
         with set_trace(eval_trace):
             return self.bind(*args, **params)
 
-    def get_bind_params(self, params: dict) -> dict:
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters of `bind`, from those of an equation."""
         return dict(params)
 
-    def dispatch_by_trace(self, trace: Trace, args: tuple, params: dict) -> Any:
+    def dispatch_by_trace(self, trace: Trace, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """The result under `trace`, for primitives whose parameters are Python functions."""
         return getattr(self, f"under_{trace.kind}")(trace, args, **params)
 
@@ -111,14 +111,14 @@ class Primitive:
         """`evaluate`, specialised to the types of the operands."""
         return partial(self.evaluate, **params) if params else self.evaluate
 
-    def inlined(self, params: dict) -> Any:
+    def inlined(self, params: dict[str, Any]) -> Any:
         """The program to run instead of this operation; None where it must stay a call."""
         return None
 
     def abstract(self, *avals: ShapedArray, **params: Any) -> Any:
         raise self._missing("abstract")
 
-    def dependent(self, given: Sequence[bool], params: dict) -> Sequence[bool] | None:
+    def dependent(self, given: Sequence[bool], params: dict[str, Any]) -> Sequence[bool] | None:
         """Which results depend on the operands in `given`; None where all of them may."""
         return None
 
@@ -126,7 +126,7 @@ class Primitive:
         """An equation that computes only the results in `used`, if that is less work."""
         return eqn
 
-    def split_by_policy(self, eqn: Any, part: Callable[[Any], Any]) -> tuple[Any, Any, list] | None:
+    def split_by_policy(self, eqn: Any, part: Callable[[Any], Any]) -> tuple[Any, ...] | None:
         """Split the equation in two if a `checkpoint` policy saves values of its programs.
 
         Args:
@@ -144,11 +144,11 @@ class Primitive:
         """Conditions on the operands, which `config.strict` checks; see `analysis.checks`."""
         return ()
 
-    def weak_result(self, weak: bool, params: dict) -> bool:
+    def weak_result(self, weak: bool, params: dict[str, Any]) -> bool:
         """Weak type of the result, given whether all operands are weak."""
         return weak
 
-    def weak_results(self, weak: bool, count: int, params: dict) -> list[bool]:
+    def weak_results(self, weak: bool, count: int, params: dict[str, Any]) -> list[bool]:
         """`weak_result` for primitives with several results."""
         return [weak] * count
 
@@ -173,21 +173,21 @@ class Primitive:
     effects_of: Any
     """The effects of an equation of this operation, if it is effectful."""
 
-    def transpose(self, ct: Any, *operands: Any, **params: Any) -> list:
+    def transpose(self, ct: Any, *operands: Any, **params: Any) -> list[Any]:
         raise self._missing("transpose")
 
     def batch(self, operands: Any, dims: Any, **params: Any) -> Any:
         raise self._missing("batch")
 
-    def varies(self, vma: frozenset, params: dict) -> frozenset:
+    def varies(self, vma: frozenset[Any], params: dict[str, Any]) -> frozenset[Any]:
         """The mesh axes along which the result differs, given those of all operands."""
         return vma
 
-    def scope(self, params: dict) -> Any:
+    def scope(self, params: dict[str, Any]) -> Any:
         """A context manager with the axis names that its programs refer to."""
         return nullcontext()
 
-    def collective_axes(self, params: dict) -> tuple:
+    def collective_axes(self, params: dict[str, Any]) -> tuple[Any, ...]:
         """The named axes a collective works over; none for ordinary operations."""
         return ()
 
@@ -210,7 +210,7 @@ class Zero:
     __slots__ = ("aval",)
 
     def __init__(self, aval: ShapedArray):
-        self.aval = aval
+        self.aval: ShapedArray = aval
 
     @staticmethod
     def of(x: Any) -> Zero:
@@ -229,7 +229,7 @@ class Linear:
     __slots__ = ("aval",)
 
     def __init__(self, aval: ShapedArray):
-        self.aval = aval
+        self.aval: ShapedArray = aval
 
     def __repr__(self) -> str:
         return f"Linear({self.aval.str_short()})"

@@ -35,12 +35,12 @@ class Memory:
     """
 
     @staticmethod
-    def operation(trace: Trace, prim: Any, args: tuple, params: dict) -> Any:
+    def operation(trace: Trace, prim: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """The result of an operation under an eager transformation; None to apply the rules."""
         return None
 
     @staticmethod
-    def backward(jaxpr: Any, consts: Sequence, inputs: Sequence, cts: Sequence) -> Any:
+    def backward(jaxpr: Any, consts: Any, inputs: Any, cts: Any) -> Any:
         """The result of `transforms.transpose.backward_pass`; None to run it."""
         return None
 
@@ -56,17 +56,17 @@ class Trace:
     kind = "trace"
     how = "a transformation"
     """The public function that it serves, for messages."""
-    alive = True
-    eager = False
+    alive: bool = True
+    eager: bool = False
     """Whether the stack of traces ends in concrete values that no setting checks."""
-    replays = False
+    replays: bool = False
     """Whether programs may be replayed under it: what it does depends on types alone."""
     asks_memory = False
     """Whether `bind` asks the memory for the result of each operation."""
     memory: Memory
     """Remembered work; one object for all traces."""
     parent: Trace
-    main = property(lambda self: self, doc="What identifies the trace, for libraries that ask.")
+    main: Any = property(lambda self: self, doc="What identifies the trace, for libraries.")
 
     def stack_on(self, parent: Trace) -> None:
         """Make another trace the parent, which the rules bind operations on."""
@@ -74,7 +74,7 @@ class Trace:
         self.eager = parent.eager
         self.replays = (parent.eager or parent.replays) and config.config.memo
 
-    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+    def process(self, prim: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Interpret an operation.  Other libraries may define JAX's `process_primitive` instead."""
         return self.process_primitive(prim, args, params)  # type: ignore[attr-defined]
 
@@ -165,7 +165,7 @@ class _Context(_local):
 
     trace: Trace = eval_trace
     axes: dict[Any, int] = {}
-    checked: frozenset = frozenset()
+    checked: frozenset[Any] = frozenset()
     """The mesh axes of a `shard_map` that tracks which values differ along them."""
     mesh: Any = None
     """The mesh of the `shard_map` whose function is traced."""

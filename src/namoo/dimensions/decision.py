@@ -40,7 +40,7 @@ def lower_bound(e: DimExpr, constraints: Sequence[DimExpr]) -> Any:
     return math.ceil(wanted.get(ONE, 0) - value)
 
 
-def _minimum(matrix: list, target: list, cost: list) -> Fraction | None:
+def _minimum(matrix: list[Any], target: list[Any], cost: list[Any]) -> Fraction | None:
     """The minimum of cost·λ under matrix·λ = target and λ ≥ 0, by the simplex method.
 
     Returns None if no λ satisfies the equations; raises ValueError if there is no minimum.
@@ -63,7 +63,7 @@ def _minimum(matrix: list, target: list, cost: list) -> Fraction | None:
     return _optimise(table, basis, [*cost, *[Fraction(0)] * count], width)
 
 
-def _optimise(table: list, basis: list, cost: list, width: int) -> Fraction:
+def _optimise(table: list[Any], basis: list[Any], cost: list[Any], width: int) -> Fraction:
     """Improve a basic solution until it is optimal (Bland's rule); return the cost."""
     while True:
         reduced = None
@@ -84,7 +84,7 @@ def _optimise(table: list, basis: list, cost: list, width: int) -> Fraction:
         _pivot(table, basis, min(ratios)[2], reduced)
 
 
-def _pivot(table: list, basis: list, i: int, j: int) -> None:
+def _pivot(table: list[Any], basis: list[Any], i: int, j: int) -> None:
     by = table[i][j]
     table[i] = [x / by for x in table[i]]
     for k, row in enumerate(table):
@@ -93,7 +93,9 @@ def _pivot(table: list, basis: list, i: int, j: int) -> None:
     basis[i] = j
 
 
-def known_facts(e: DimExpr, explicit: Sequence[DimExpr], bounds: Callable[[Any], Bounds]) -> list:
+def known_facts(
+    e: DimExpr, explicit: Sequence[DimExpr], bounds: Callable[[Any], Bounds]
+) -> list[Any]:
     """Expressions that are never negative, about the terms of `e` and of the constraints."""
     facts: list[DimExpr] = []
     seen: set[Term] = set()
@@ -137,7 +139,9 @@ def known_facts(e: DimExpr, explicit: Sequence[DimExpr], bounds: Callable[[Any],
     return facts
 
 
-def _facts_of(factor: Factor, value: DimExpr, bounds: Callable, present: set[Term]) -> list[Any]:
+def _facts_of(
+    factor: Factor, value: DimExpr, bounds: Callable[..., Any], present: set[Term]
+) -> list[Any]:
     """The inequalities that hold for the value of an operation."""
     x, y = (_plain(v) for v in factor.operands)
     if factor.name == "max":

@@ -239,7 +239,7 @@ def min_dim(x: Any, y: Any) -> Any:
     return _extreme("min", min, x, y)
 
 
-def _extreme(name: str, of_integers: Callable, x: Any, y: Any) -> Any:
+def _extreme(name: str, of_integers: Callable[..., Any], x: Any, y: Any) -> Any:
     x, y = (v if isinstance(v, DimExpr) else operator.index(v) for v in (x, y))
     if not isinstance(x, DimExpr) and not isinstance(y, DimExpr):
         return of_integers(x, y)

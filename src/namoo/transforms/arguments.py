@@ -62,7 +62,7 @@ class Static:
         rest, fixed = iter(dynamic), self.by_position
         return [fixed[i] if i in fixed else next(rest) for i in range(self.count)]
 
-    def check_arguments(self, fun: Callable, paths: Callable[[], Sequence[str]]) -> None:
+    def check_arguments(self, fun: Callable[..., Any], paths: Callable[[], Sequence[str]]) -> None:
         """Refuse leaves of arguments that could change without being noticed.
 
         Args:
@@ -85,7 +85,7 @@ class Static:
                     + _advice(x, remedy + "    # part of the program: {} needs __hash__, __eq__")
                 )
 
-    def check_results(self, what: str, fun: Callable, out: Any) -> None:
+    def check_results(self, what: str, fun: Callable[..., Any], out: Any) -> None:
         """Refuse leaves of a result that could change without being noticed."""
         for i, x in self.by_position.items():
             if not is_immutable(x):
@@ -98,6 +98,11 @@ class Static:
 
 
 _INSTEAD = {set: "a frozenset", bytearray: "bytes"}
+_VALUES = {
+    "to_numpy": ".to_numpy()",
+    "to_dataarray": "{name: v.to_numpy() for name, v in dataset.items()}",
+}
+"""How to read the values of labelled arrays (pandas, polars, xarray), by a method they have."""
 
 
 def _advice(x: Any, third: str) -> str:
@@ -115,6 +120,11 @@ def _advice(x: Any, third: str) -> str:
         why = "A functools.partial that holds an array hides it: namoo.tree_util.Partial is a tree."
     elif type(x) in _INSTEAD:
         why = f"{name} is not a valid JAX type, because it can change. Pass {_INSTEAD[type(x)]}."
+    elif method := next((m for m in _VALUES if callable(getattr(x, m, None))), None):
+        why = (
+            f"{name} is not a valid JAX type: labels cannot be part of a program. Use the values: "
+            + _VALUES[method]
+        )
     else:
         why = (
             f"{name} is not a valid JAX type: its class is no registered tree, so its arrays are "
@@ -127,19 +137,19 @@ def _advice(x: Any, third: str) -> str:
     return why + at_user_line()
 
 
-def function_name(fun: Callable) -> str:
+def function_name(fun: Callable[..., Any]) -> str:
     """Return a function's name, for messages and programs."""
     names = getattr(fun, "__name__", None), getattr(getattr(fun, "func", None), "__name__", None)
     return next((n for n in names if n and isinstance(n, str)), type(fun).__name__)
 
 
-def wraps(fun: Callable) -> Callable[[Callable], Callable]:
+def wraps(fun: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`functools.wraps` for any callable; a name that is not a string is skipped."""
     names = [n for n in ("__name__", "__qualname__") if isinstance(getattr(fun, n, None), str)]
     return functools.wraps(fun, assigned=("__module__", "__doc__", *names))
 
 
-def signature(fun: Callable) -> inspect.Signature | None:
+def signature(fun: Callable[..., Any]) -> inspect.Signature | None:
     """Return the signature of a function; None for built-ins that have none."""
     try:
         return inspect.signature(fun)
@@ -147,7 +157,7 @@ def signature(fun: Callable) -> inspect.Signature | None:
         return None
 
 
-def parameter_names(fun: Callable) -> list[str]:
+def parameter_names(fun: Callable[..., Any]) -> list[str]:
     """Return the names of a function's parameters; none where they are unknown."""
     if type(fun) is FunctionType and not fun.__dict__:
         code = fun.__code__
@@ -159,7 +169,9 @@ def parameter_names(fun: Callable) -> list[str]:
     return [*known.parameters] if known else []
 
 
-def argument_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+def argument_paths(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> list[str]:
     """Return the name of every leaf of the arguments, as in `params['w'][0]`."""
     out = []
     for name, value in (
@@ -175,7 +187,7 @@ def leaf_paths(name: str, value: Any) -> list[str]:
     return [name + keystr(path) for path, _ in tree_util.tree_leaves_with_path(value)]
 
 
-def argument_names(fun: Callable, args: Sequence[Any]) -> list[str]:
+def argument_names(fun: Callable[..., Any], args: Sequence[Any]) -> list[str]:
     """Return the name of every positional argument."""
     names: list[str] = []
     sig = signature(fun)

@@ -153,13 +153,13 @@ def _inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def checkpoint(
-    fun: Callable,
+    fun: Callable[..., Any],
     *,
     prevent_cse: bool = True,
     policy: Policy | None = None,
     static_argnums: int | tuple[int, ...] = (),
     concrete: bool = False,
-) -> Callable:
+) -> Callable[..., Any]:
     """Recompute a function's intermediate values in the backward pass instead of storing them.
 
     Args:
@@ -355,7 +355,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     return dots_with_no_batch_dims_saveable
 
 
-def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
     """The types of the values that the backward pass of a function keeps, and what they are.
 
     Example:
@@ -408,7 +408,7 @@ def _described(var: Any, eqn: JaxprEqn) -> str:
     return f"{what} from {eqn.source}" if eqn.source and eqn.source.file[0] != "<" else what
 
 
-def leaf_names(fun: Callable, args: tuple, kwargs: dict) -> list[str]:
+def leaf_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
     """The names of the leaves of a function's arguments."""
     try:
         parameters = inspect.signature(fun).parameters.values()
@@ -428,7 +428,7 @@ def leaf_names(fun: Callable, args: tuple, kwargs: dict) -> list[str]:
     return [name(path) for path, _ in tree_util.tree_leaves_with_path((args, kwargs))]
 
 
-def print_saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> None:
+def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Print what the backward pass of a function keeps, one value per line.
 
     Example:

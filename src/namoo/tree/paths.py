@@ -90,7 +90,10 @@ class Paths:
         where: Callable[[Any], bool] | None = None,
         optional: bool = False,
     ):
-        key: tuple = ("or", *(_atom(p, optional) for p in _flat(patterns or ("**",), "patterns")))
+        key: tuple[Any, ...] = (
+            "or",
+            *(_atom(p, optional) for p in _flat(patterns or ("**",), "patterns")),
+        )
         self._key = key if where is None else ("and", key, ("where", where))
 
     @classmethod
@@ -273,7 +276,7 @@ def _flat(patterns: Iterable[Any], where: str) -> list[Any]:
     return out
 
 
-def _atom(pattern: Any, optional: bool) -> tuple:
+def _atom(pattern: Any, optional: bool) -> tuple[Any, ...]:
     if isinstance(pattern, Paths):
         return pattern._key
     if not isinstance(pattern, str):
@@ -283,7 +286,7 @@ def _atom(pattern: Any, optional: bool) -> tuple:
 
 
 def _evaluate(
-    key: tuple, words: list[tuple[str, ...]], pairs: list[tuple[KeyPath, Any]]
+    key: tuple[Any, ...], words: list[tuple[str, ...]], pairs: list[tuple[KeyPath, Any]]
 ) -> list[bool]:
     """Return, for each leaf, whether an expression matches it."""
     match key:
@@ -303,7 +306,7 @@ def _evaluate(
     return [*map(all if key[0] == "and" else any, zip(*columns, strict=True))]
 
 
-def _write(key: tuple) -> str:
+def _write(key: tuple[Any, ...]) -> str:
     """Return the source code of an expression."""
     match key:
         case "glob", pattern, optional:
@@ -323,7 +326,7 @@ def _write(key: tuple) -> str:
     raise AssertionError(key)
 
 
-def _operand(key: tuple) -> str:
+def _operand(key: tuple[Any, ...]) -> str:
     while key[0] in ("and", "or") and len(key) == 2:
         key = key[1]
     text = _write(key)

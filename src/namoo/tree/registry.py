@@ -57,7 +57,7 @@ class NodeType:
         keys: Callable[[Any, int], Sequence[Any]],
         flatten_with_keys: Callable[[Any], tuple[Sequence[tuple[Any, Any]], Any]] | None = None,
         meta_names: tuple[str, ...] | None = None,
-        functions: tuple[Callable, Callable] | None = None,
+        functions: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
         fields: tuple[tuple[str, ...], tuple[str, ...]] | None = None,
         init: Any = None,
     ):
@@ -248,7 +248,7 @@ def _node_type_of_value(tree: Any) -> NodeType:
     return entry
 
 
-def _checked_flatten(cls: type, flatten: Callable) -> Callable:
+def _checked_flatten(cls: type, flatten: Callable[..., Any]) -> Callable[..., Any]:
     def checked(node):
         result = flatten(node)
         if not isinstance(result, tuple) or len(result) != 2:
@@ -263,7 +263,9 @@ def _checked_flatten(cls: type, flatten: Callable) -> Callable:
     return checked
 
 
-def _checked_flatten_with_keys(cls: type, flatten_with_keys: Callable) -> Callable:
+def _checked_flatten_with_keys(
+    cls: type, flatten_with_keys: Callable[..., Any]
+) -> Callable[..., Any]:
     def checked(node):
         result = flatten_with_keys(node)
         if not isinstance(result, tuple) or len(result) != 2:
@@ -294,7 +296,9 @@ def _children_of(cls: type, result: tuple[Any, Any]) -> tuple[Any, ...]:
     return tuple(iterator)
 
 
-def _keys_of_rebuilt(unflatten: Callable, flatten_with_keys: Callable) -> Callable:
+def _keys_of_rebuilt(
+    unflatten: Callable[..., Any], flatten_with_keys: Callable[..., Any]
+) -> Callable[..., Any]:
     """Return a function that finds the keys when only the metadata is known.
 
     It rebuilds a node from placeholders and asks for its keys. If the class rejects placeholders,

@@ -417,7 +417,7 @@ def _unflatten(structure: tuple[Any, ...], leaves: Iterator[Any]) -> Any:
     return (nodes.get(cls) or known(cls)).unflatten(structure[1], children)
 
 
-def _walk(structure: Structure, f_node: Callable, leaves: Iterator[Any]) -> Any:
+def _walk(structure: Structure, f_node: Callable[..., Any], leaves: Iterator[Any]) -> Any:
     if structure is None:
         return next(leaves)
     results = []

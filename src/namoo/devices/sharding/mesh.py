@@ -60,7 +60,7 @@ def _checked_names(what: str, names: Any) -> tuple[Hashable, ...]:
     return names
 
 
-def _checked_types(what: str, names: tuple, types: Any) -> tuple[AxisType, ...]:
+def _checked_types(what: str, names: tuple[Any, ...], types: Any) -> tuple[AxisType, ...]:
     types = (AxisType.Auto,) * len(names) if types is None else types
     types = types if isinstance(types, tuple) else (types,)
     if not all(isinstance(each, AxisType) for each in types):
@@ -132,7 +132,7 @@ class BaseMesh:
     def are_all_axes_manual(self) -> bool:
         return bool(self.axis_names) and self.manual_axes == self.axis_names
 
-    def _key(self) -> tuple:
+    def _key(self) -> tuple[Any, ...]:
         raise NotImplementedError(type(self))
 
     @cached_property
@@ -204,7 +204,7 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
         self.size = 0 if empty else box.size
         self._scopes: list[Scope] = []
 
-    def _key(self) -> tuple:
+    def _key(self) -> tuple[Any, ...]:
         return self.flat_devices, self.axis_sizes, self.axis_names, self.axis_types
 
     def __reduce__(self) -> Any:
@@ -348,7 +348,7 @@ class AbstractMesh(BaseMesh):
         self.abstract_device = abstract_device
         self.size = math.prod(self.axis_sizes) if self.axis_sizes else 0
 
-    def _key(self) -> tuple:
+    def _key(self) -> tuple[Any, ...]:
         return self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device
 
     @property

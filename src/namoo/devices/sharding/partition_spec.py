@@ -34,7 +34,7 @@ def _canonical(part: Any) -> Any:
     return tuple(part) if len(part) > 1 else part[0] if part else None
 
 
-def _axes_set(what: str, axes: Any) -> frozenset:
+def _axes_set(what: str, axes: Any) -> frozenset[Any]:
     if not isinstance(axes, set | frozenset):
         raise TypeError(
             f"PartitionSpec: {what} is a set of mesh axes, as in {what}={{'x'}}; got {axes!r} of "
@@ -67,9 +67,9 @@ class PartitionSpec:
     """
 
     __slots__ = ("_partitions", "unreduced", "reduced", "_hash", "__weakref__")
-    _partitions: tuple
-    unreduced: frozenset
-    reduced: frozenset
+    _partitions: tuple[Any, ...]
+    unreduced: frozenset[Any]
+    reduced: frozenset[Any]
 
     UNCONSTRAINED = UNCONSTRAINED
 
@@ -94,7 +94,7 @@ class PartitionSpec:
         raise AttributeError(f"PartitionSpec cannot be changed; write spec.update({name}=...)")
 
     @property
-    def partitions(self) -> tuple:
+    def partitions(self) -> tuple[Any, ...]:
         """The entries, as a tuple."""
         return self._partitions
 
@@ -126,7 +126,7 @@ class PartitionSpec:
     def __hash__(self) -> int:
         return self._hash
 
-    def _plain(self) -> tuple:
+    def _plain(self) -> tuple[Any, ...]:
         """Return the entries; refuse a spec that has other parts than entries."""
         if self.unreduced or self.reduced:
             raise ValueError(
@@ -178,11 +178,13 @@ class PartitionSpec:
 P = PartitionSpec
 
 
-def _make(partitions: tuple, unreduced: frozenset, reduced: frozenset) -> PartitionSpec:
+def _make(
+    partitions: tuple[Any, ...], unreduced: frozenset[Any], reduced: frozenset[Any]
+) -> PartitionSpec:
     return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
 
 
-def axes_of(part: Any) -> tuple:
+def axes_of(part: Any) -> tuple[Any, ...]:
     """Return the mesh axes of one entry.
 
     Example:

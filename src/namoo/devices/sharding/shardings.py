@@ -394,7 +394,7 @@ class NamedSharding(Sharding):
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return self.update(memory_kind=kind)
 
-    def with_spec(self, spec: PartitionSpec | Sequence) -> NamedSharding:
+    def with_spec(self, spec: PartitionSpec | Sequence[Any]) -> NamedSharding:
         """Return the sharding on the same mesh with another spec."""
         return self.update(spec=spec)
 
@@ -432,7 +432,7 @@ class NamedSharding(Sharding):
         return not split and not self.spec.unreduced
 
     @property
-    def replicated_axes(self) -> frozenset:
+    def replicated_axes(self) -> frozenset[Any]:
         """The mesh axes along which the array is replicated."""
         used = {*self.spec.axes(), *self.spec.unreduced, *self.spec.reduced}
         return frozenset(self.mesh.axis_names) - used
