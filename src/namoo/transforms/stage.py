@@ -127,7 +127,8 @@ class StageTrace(Trace):
             own = type(x) is StageTracer and x._trace is self
             atoms.append(x._var if own else self.atom(x))
         out = prim.abstract(*[a.aval for a in atoms], **params)
-        if self.meshed or type(out) is MeshArray or prim.holds_program and _any_on_mesh(out):
+        several = prim.multiple_results and prim.holds_program
+        if self.meshed or type(out) is MeshArray or several and _any_on_mesh(out):
             self.meshed, self.replays = True, False
             try:
                 out = on_mesh(prim, [a.aval for a in atoms], out, params)
