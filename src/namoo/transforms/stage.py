@@ -127,8 +127,11 @@ class StageTrace(Trace):
             own = type(x) is StageTracer and x._trace is self
             atoms.append(x._var if own else self.atom(x))
         out = prim.abstract(*[a.aval for a in atoms], **params)
-        several = prim.multiple_results and prim.holds_program
-        if self.meshed or type(out) is MeshArray or several and _any_on_mesh(out):
+        if prim.multiple_results:
+            on_a_mesh = prim.holds_program and _any_on_mesh(out)
+        else:
+            on_a_mesh = type(out) is MeshArray
+        if self.meshed or on_a_mesh:
             self.meshed, self.replays = True, False
             try:
                 out = on_mesh(prim, [a.aval for a in atoms], out, params)
