@@ -297,6 +297,22 @@ def modules_as_attributes(jax):
 
 
 @case
+def sizes_that_are_constants(jax):
+    from importlib import import_module
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        is_constant = import_module(f"{jax.__name__}.core").is_constant_dim
+    (n,) = import_module(f"{jax.__name__}.export").symbolic_shape("n")
+    found = []
+    sizes = (3, np.int32(3), np.array(3), jax.numpy.array(3), True, 2.0, "3", None, n, n - n + 2)
+    found += [is_constant(size) for size in sizes]
+    jax.jit(lambda x: found.append(is_constant(x)) or x)(1)
+    jax.vmap(lambda x: found.append(is_constant(x)) or x)(np.arange(2))
+    return found
+
+
+@case
 def never_stopped_alone(jax):
     from importlib import import_module
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -17,6 +18,7 @@ from namoo.core.avals import AbstractValue, ShapedArray, aval_of
 from namoo.core.jaxpr import Atom, ClosedJaxpr, Effects, Jaxpr, JaxprEqn, Literal, Var, no_effects
 from namoo.core.primitive import Primitive
 from namoo.core.trace import EvalTrace, Trace, Tracer, context, eval_trace, set_trace
+from namoo.dimensions.sizes import is_symbolic
 from namoo.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 
 Value = Any
@@ -31,6 +33,22 @@ def get_aval(x: Any) -> ShapedArray:
         ShapedArray(float32[], weak_type=True)
     """
     return aval_of(x)
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Whether a size is a known integer: neither symbolic nor traced.
+
+    Example:
+        >>> is_constant_dim(3), is_constant_dim(2.0)
+        (True, False)
+    """
+    if isinstance(d, Tracer) or is_symbolic(d):
+        return False
+    try:
+        operator.index(d)
+    except TypeError:
+        return False
+    return True
 
 
 def valid_jaxtype(x: Any) -> bool:

@@ -15,9 +15,9 @@ _TABLE = {
     ),
     "analysis.reflection": (
         "check_jaxpr concrete_or_error ensure_compile_time_eval=eval_context eval_context "
-        "find_top_trace gensym get_aval get_opaque_trace_state jaxprs_in_params mapped_aval "
-        "new_jaxpr_eqn nonempty_axis_env_DO_NOT_USE ParamDict primal_dtype_to_tangent_dtype "
-        "subjaxprs unmapped_aval "
+        "find_top_trace gensym get_aval get_opaque_trace_state is_constant_dim jaxprs_in_params "
+        "mapped_aval new_jaxpr_eqn nonempty_axis_env_DO_NOT_USE ParamDict "
+        "primal_dtype_to_tangent_dtype subjaxprs unmapped_aval "
         "unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE "
         "unsafe_get_axis_names_DO_NOT_USE valid_jaxtype Value"
     ),

@@ -7,6 +7,7 @@ from namoo.analysis.reflection import find_top_trace as find_top_trace
 from namoo.analysis.reflection import gensym as gensym
 from namoo.analysis.reflection import get_aval as get_aval
 from namoo.analysis.reflection import get_opaque_trace_state as get_opaque_trace_state
+from namoo.analysis.reflection import is_constant_dim as is_constant_dim
 from namoo.analysis.reflection import jaxprs_in_params as jaxprs_in_params
 from namoo.analysis.reflection import mapped_aval as mapped_aval
 from namoo.analysis.reflection import new_jaxpr_eqn as new_jaxpr_eqn
