@@ -221,6 +221,8 @@ REGISTER_WORK = 6000
 UNROLLED_WINDOW = 32
 # A concatenation of up to this many elements is computed where it is read.
 INLINE_CONCATENATION = 64
+# A concatenation of up to this many pieces is computed where elementwise operations read it.
+COMPUTED_PIECES = 3
 # Vectors of a cumulative operation that are in flight at once.
 CUMULATIVE_UNROLL = 4
 # The cost of a hash of a random key.

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from namoo.engines.native.graph.node import CALL, PART, Graph, Node
+from namoo.engines.native.graph.node import CALL, COMPUTE, PART, Graph, Node
 from namoo.engines.native.ir.index import Index
 
 if TYPE_CHECKING:
@@ -150,11 +150,46 @@ class _Call(RootKind):
 
     reads_memory = True
 
+    def simplify(self, graph):
+        """Steps that only elementwise operations read are computed there, if that is cheap."""
+        readers: dict[Node, list[Node]] = {}
+        for node in graph.nodes:
+            for x in node.operands:
+                readers.setdefault(x, []).append(node)
+        outputs, replaced = set(graph.outputs), {}
+        elementwise: set[Node] = set()  # nodes that only elementwise operations read
+
+        def suits(reader: Node, count: int) -> bool:
+            if reader.kind is not COMPUTE:
+                return reader in replaced
+            moves = reader.cost == 0 and reader.count <= count and reader in elementwise
+            return moves or reader.key[0] == "map"
+
+        for node in reversed(graph.nodes):
+            users = readers.get(node)
+            if not users or node in outputs or not all(suits(x, node.count) for x in users):
+                continue
+            elementwise.add(node)
+            if node.kind is PART and node.operands[0].kind is CALL:
+                (call,) = node.operands
+                computed = call.data.computed(call.operands) if len(readers[call]) == 1 else None
+                if computed is not None:
+                    replaced |= {call: computed, node: _same(node)}
+        return graph.replaced(replaced) if replaced else graph
+
     def is_step(self, root):
         return True
 
     def operations(self, node):
         return node.data.operations(node.operands)
+
+
+def _same(node: Node) -> Node:
+    """A node that is, element by element, what the given one reads."""
+    return Node(
+        COMPUTE, node.shape, node.dtype, node.operands,
+        fn=lambda k, index, x: k.at(x, index), key=("reshape", node.shape), cost=0,
+    )  # fmt: skip
 
 
 class _Part(RootKind):

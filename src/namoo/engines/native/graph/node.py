@@ -130,6 +130,13 @@ class Step:
         """
         return None
 
+    def computed(self, operands: Sequence[Node]) -> Node | None:
+        """Return a node that computes the only result element by element, if that is cheap.
+
+        The step becomes that node where all readers of the result are elementwise.
+        """
+        return None
+
     def small(self) -> bool:
         """Return whether the step runs in registers, inside a loop that does."""
         return False

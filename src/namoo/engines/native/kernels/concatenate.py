@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from namoo.core.avals import ShapedArray
 from namoo.dimensions.sizes import larger
 from namoo.engines.native import tuning
-from namoo.engines.native.graph.node import Node, Step
+from namoo.engines.native.graph.node import COMPUTE, Node, Step
+from namoo.engines.native.ir import target
 from namoo.engines.native.ir.extents import about, at_least, is_dynamic
 from namoo.engines.native.ir.function import Function, Value, storage
-from namoo.engines.native.ir.types import is_signed_integer, size_of
+from namoo.engines.native.ir.types import is_compound, is_signed_integer, size_of
 from namoo.engines.native.kernels import routine
 from namoo.engines.native.kernels.element_codegen import Place
 from namoo.engines.native.kernels.routine import Routine, integer
@@ -79,6 +80,26 @@ class Join(Routine):
 
     def key(self):
         return self.axis
+
+    def computed(self, operands):
+        """A few pieces that are at hand, or all of one array: a vector reads both sides of a cut.
+
+        Lanes on either side are read by loads with masks, which narrow types lack on many
+        processors.
+        """
+        elem, sources = operands[0].elem, {_source(x) for x in operands}
+        masked = target.has("avx2") if size_of(elem) >= 4 else target.has("avx512bw")
+        if not masked or is_compound(elem) or len(operands) > tuning.COMPUTED_PIECES:
+            return None
+        if len(sources) > 1 and max(map(_weight, sources)) >= tuning.EXPENSIVE:
+            return None
+        shape = [*operands[0].shape]
+        shape[self.axis] = sum(x.shape[self.axis] for x in operands)
+        fn, key = _element(operands, self.axis)
+        cost = 2 * len(operands)
+        return Node(
+            COMPUTE, tuple(shape), operands[0].dtype, tuple(operands), fn=fn, key=key, cost=cost
+        )
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
         *sources, target = places
@@ -166,25 +187,48 @@ def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
     many = sum(x.count for x in xs) > tuning.INLINE_CONCATENATION
     if all(x.elem for x in xs) and many and not dynamic:
         return emit.call(Join(axis, xs), xs, [out])[0]
+    fn, key = _element(xs, axis)
+    return emit.compute(xs, fn, shape=out.shape, dtype=dtype, key=key, cost=2 * len(xs))
+
+
+def _element(xs: Sequence[Node], axis: int) -> tuple[Any, Any]:
+    """The function that computes an element of a concatenation, and its key."""
     ends = list(itertools.accumulate(x.shape[axis] for x in xs))
 
     def element(k, index, *xs):
         out = None
         for end, x in zip(reversed(ends), reversed(xs), strict=True):
-            start = end - x.shape[axis]
             at = [*index]
-            inside = k.within(index[axis] - start, 0, x.shape[axis])
+            at[axis] = index[axis] - (end - x.shape[axis])
+            inside = k.within(at[axis], 0, x.shape[axis])
             if inside is not None and inside.constant is False:
                 continue
-            at[axis] = k.clamp(index[axis] - start, 0, x.shape[axis] - 1)
-            value = k.at(x, at)
+            value = k.at_within(x, at, axis, inside)
             if inside is None or inside.constant is True:
                 return value
             out = value if out is None else k.choose(inside, value, out)
         return out
 
-    key = ("concatenate", axis)
-    return emit.compute(xs, element, shape=out.shape, dtype=dtype, key=key, cost=2 * len(xs))
+    return element, ("concatenate", axis)
+
+
+def _source(x: Node) -> Node:
+    """What an array is a slice, or another arrangement, of."""
+    while x.kind is COMPUTE and x.cost == 0 and len(x.operands) == 1:
+        (x,) = x.operands
+    return x
+
+
+def _weight(x: Node) -> int:
+    """The cost of an element, up to the limit for values that are computed where they are read."""
+    if x.kind is not COMPUTE:
+        return 0
+    total = x.cost
+    for operand in x.operands:
+        if total >= tuning.EXPENSIVE:
+            break
+        total += _weight(operand)
+    return total
 
 
 def pad(emit: Emitter, x: Node, value: Node, config: tuple[tuple[int, int, int], ...]) -> Node:

@@ -172,15 +172,29 @@ class Writer:
             conditions.append(("lt", high))
         if not conditions:
             return None
+        f, out = self.f, None
+        if self._counts_lanes(index) and not any(map(is_dynamic, (least, greatest, low, high))):
+            # The number of the lane is compared: words of 32 bits, and a bound for all lanes.
+            if max(map(abs, (least, greatest, low, high))) < 1 << 30:
+                first = self._sum(index, lanes=False)
+                for relation, bound in conditions:
+                    limit = f.convert(f.sub(f.number(bound), first), "i32")
+                    holds = f.compare(relation, f.iota("i32", self.lanes), limit)
+                    out = holds if out is None else f.and_(out, holds)
+                return out
         value = self.integer(index)
-        out = None
         for relation, bound in conditions:
-            holds = self.f.compare(relation, value, self.f.number(bound))
+            holds = f.compare(relation, value, f.number(bound))
             if value.constant is not None and not value.lanes and not is_dynamic(bound):
                 number = value.constant
                 holds = constant("i1", number >= bound if relation == "ge" else number < bound)
-            out = holds if out is None else self.f.and_(out, holds)
+            out = holds if out is None else f.and_(out, holds)
         return out
+
+    def _counts_lanes(self, index: Index) -> bool:
+        """Whether an index grows by one from lane to lane."""
+        along = [(s, factor) for s, factor in index.terms.items() if s.vector]
+        return len(along) == 1 and isinstance(along[0][0], Loop) and along[0][1] == 1
 
     def clamp(self, index: Index, low: int, high: int) -> Index:
         """The nearest index in [low, high]."""
@@ -196,6 +210,20 @@ class Writer:
         if not ends:
             value = self.f.minimum(value, self.f.number(high))
         return self.symbol(value, low, high)
+
+    def at_within(self, node: Node, index: Sequence[Index], axis: int, inside: Value | None) -> Any:
+        """The element at an index where a condition holds: that `index[axis]` is within the node.
+
+        Where the condition differs from lane to lane, only the lanes where it holds are read.
+        """
+        if inside is None or not inside.lanes or self.square is not None:
+            nearest = self.clamp(index[axis], 0, node.shape[axis] - 1)
+            return self.at(node, [*index[:axis], nearest, *index[axis + 1 :]])
+        outer = self.mask
+        self.mask = inside if outer is None else self.f.and_(outer, inside)
+        value = self.at(node, index)
+        self.mask = outer
+        return value
 
     def _vector_step(self, position: Index) -> int | None:
         """The stride of the position from lane to lane; None if it is not constant."""
@@ -520,6 +548,8 @@ class Probe(Writer):
         self.sizes: list[int] = []
         """Bytes of an element, for each of the positions."""
         self.mapped: dict[tuple, Any] = {}
+        self.tested: list[Index] = []
+        """Indices that conditions compare with the ends of an axis."""
 
     def at(self, node, index):
         mapped = node.kind is COMPUTE and node.key[0] == "map"
@@ -532,6 +562,10 @@ class Probe(Writer):
                 self.at(x, index if x.shape else [])
             self.mapped[key] = _unknown(node.elem)
         return self.mapped[key]
+
+    def at_within(self, node, index, axis, inside):
+        self.tested.append(index[axis])
+        return self.at(node, index)
 
     def load(self, place, index):
         self.positions.append(place.position(index))

@@ -82,6 +82,8 @@ class KernelEmitter:
         self.stages = sorted(set(self.levels.values()))
         self.reduces = spec.split < len(spec.space)
         self.space, self.split = spec.space, spec.split
+        self.tested: list[Index] = []
+        """Indices that conditions compare with the ends of an axis."""
         self.parts: list[tuple[int, ...]] | None = None
         """The sizes of the loops that each axis became, if some were split."""
         computed = self.computed = self._computed()
@@ -151,6 +153,7 @@ class KernelEmitter:
             if root in self.spec.stored:
                 at = outer if root.kind is REDUCE else self._index_of(root, outer, inner)
                 stores.append(Place(nowhere, root.elem, root.shape).position(at))
+        self.tested = probe.tested
         return probe.positions, probe.sizes, stores, symbols
 
     def _merge(self, positions, symbols) -> list[list[int]]:
@@ -179,7 +182,7 @@ class KernelEmitter:
 
     def _choice(self, loads, stores, symbols) -> Choice:
         """The loops, and which of them is the vector."""
-        groups = self._merge(loads + stores, symbols)
+        groups = self._merge([*loads, *stores, *self.tested], symbols)
         space, split, computed = self.space, self.split, self.computed
         points, rows = math.prod(space), math.prod(space[:split])
         early = _reached(self._swept(), set(self.spec.inputs))
