@@ -9,7 +9,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo._base.source_context import Source, at_user_line
-from namoo.core.jaxpr import Atom, Jaxpr, JaxprEqn, Literal
+from namoo.core.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 
 
 def operands_text(bad: np.ndarray, operands: Sequence[Any]) -> str:
@@ -78,7 +78,7 @@ def trap_in_program(jaxpr: Jaxpr, eqn: JaxprEqn) -> str:
     while stack:
         found = stack.pop()
         for atom in found.invars:
-            maker = None if type(atom) is Literal else makers.get(atom)
+            maker = makers.get(atom) if isinstance(atom, Var) else None
             if maker is None or id(maker) in seen or not _is_backward(maker):
                 continue
             seen.add(id(maker))
