@@ -993,18 +993,3 @@ def test_a_carry_without_cotangent_does_not_poison_the_gradient(compiled):
     gradient = namoo.grad(last)
     gradient = namoo.jit(gradient) if compiled else gradient
     np.testing.assert_array_equal(gradient(jnp.array([-0.1, np.nan])), [0.0, 2.0])
-
-
-def test_gradients_of_weak_carries_are_strong():
-    def types(lib):
-        xs = lib.numpy.arange(3.0)
-
-        def grads(step, x):
-            f = lambda x: lib.lax.scan(step, x, xs)[0]  # noqa: E731
-            g = lib.grad(f)
-            return [h(x).weak_type for h in (f, g, lib.jit(g), lib.grad(g))]
-
-        steps = [lambda c, a: (c * a, c), lambda c, a: (lib.numpy.sin(c), a)]
-        return [grads(step, x) for step in steps for x in (2.0, lib.numpy.float32(2))]
-
-    assert types(namoo) == types(jax)

@@ -477,11 +477,7 @@ def _transposed_body(jaxpr: ClosedJaxpr, consts, xs, counters, ct_carry, has_ct)
             iter, cut(args, len(known_consts), len(linear_consts), len(ct_carry), len(counters))
         )
         inputs = [Linear(x.aval) if is_linear(x) else next(values) for x in consts]
-        # As JAX types them: only operands of the loop, not its carries, have weak cotangents.
-        inputs += [
-            next(counts) if i in counters else Linear(a.update(weak_type=False))
-            for i, a in enumerate(carry_avals)
-        ]
+        inputs += [next(counts) if i in counters else Linear(a) for i, a in enumerate(carry_avals)]
         inputs += [
             Linear(a) if is_linear(x) else next(slices) for x, a in zip(xs, x_avals, strict=True)
         ]
