@@ -22,7 +22,7 @@ class Key {
   }
   bool put(const void* from, size_t count) {
     if (count > sizeof bytes_ - size_) return false;
-    std::memcpy(bytes_ + size_, from, count);
+    if (count) std::memcpy(bytes_ + size_, from, count);  // an array without axes has no lengths
     size_ += count;
     return true;
   }
