@@ -1,4 +1,4 @@
-"""The relocations of object files: how their code refers to what lies elsewhere.
+"""The relocations of object files: how their code refers to other symbols.
 
 `python relocations.py` compiles a program with threads, special functions and products for the
 processor in `NAMOO_TARGET_CPU`, and prints the relocations of its object files.

@@ -410,7 +410,7 @@ class Compiled:
 
 
 def _fits(found: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Whether a shape is the one wanted; a dynamic dimension stands for any size but 0."""
+    """Whether a shape is the expected one; a dynamic dimension matches any size but 0."""
     if len(found) != len(wanted):
         return False
     return all(n > 0 if is_symbolic(m) else n == m for n, m in zip(found, wanted, strict=True))

@@ -72,7 +72,7 @@ class _AliasLoader:
 
 
 class _PrivatePackage(ModuleType):
-    """A package of `jax._src` for which a public module of namoo stands in, with its submodules."""
+    """A package of `jax._src` that is an alias of a public module of namoo, with its submodules."""
 
     def __init__(self, name: str, public: str):
         super().__init__(name)

@@ -203,7 +203,7 @@ def output_sharding(name: str, given: Any) -> NamedSharding | None:
 
 
 def placed(x: Any, sharding: NamedSharding) -> Any:
-    """Return a concrete array with a sharding; an abstract mesh stands for the current one."""
+    """Return a concrete array with a sharding; an abstract mesh means the current one."""
     if isinstance(sharding.mesh, AbstractMesh):
         mesh = concrete_mesh()
         own = getattr(x, "sharding", None)
